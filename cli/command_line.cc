@@ -38,11 +38,10 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   app.footer(footer());
   const Command commands[] = {
-      add_run(app),      add_chat(app),         add_bench(app),   add_perplexity(app),
-      add_tokenize(app), add_embed(app),        add_inspect(app), add_quantize(app),
-      add_devices(app),  add_doctor(app),       add_imagine(app), add_serve(app),
-      add_pull(app),     add_list(app),         add_show(app),    add_rm(app),
-      add_search(app),   add_group_health(app),
+      add_run(app),    add_chat(app),    add_bench(app),   add_perplexity(app),   add_tokenize(app),
+      add_embed(app),  add_inspect(app), add_imatrix(app), add_quantize(app),     add_devices(app),
+      add_doctor(app), add_imagine(app), add_serve(app),   add_pull(app),         add_list(app),
+      add_show(app),   add_rm(app),      add_search(app),  add_group_health(app),
   };
   try {
     app.parse(argc, workers::with_long_names(argc, argv).data());

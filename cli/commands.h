@@ -22,6 +22,7 @@ Command add_bench(CLI::App& parent);
 Command add_bench_serve(CLI::App& bench);        // a subcommand of add_bench()
 Command add_bench_speculative(CLI::App& bench);  // the same
 Command add_perplexity(CLI::App& parent);
+Command add_imatrix(CLI::App& parent);
 Command add_embed(CLI::App& parent);
 Command add_tokenize(CLI::App& parent);
 Command add_inspect(CLI::App& parent);

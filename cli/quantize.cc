@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "cli/commands.h"
@@ -13,6 +14,7 @@
 #include "rbee/core/error.h"
 #include "rbee/core/printable.h"
 #include "rbee/io/checkpoint.h"
+#include "tools/convert/importance.h"
 #include "tools/convert/metadata.h"
 #include "tools/convert/recipe.h"
 #include "tools/convert/to_gguf.h"
@@ -30,6 +32,7 @@ struct QuantizeOptions {
   std::string from;
   std::string to;
   std::string type;
+  ImportanceOptions importance;  // of no file: all columns are equal
   int threads = 0;
   bool pure = false;
   bool dry_run = false;
@@ -81,9 +84,18 @@ void warn_of_second_loss(const std::vector<TensorPlan>& plans) {
       "gives a better file\n");
 }
 
-// Writer: GgufWriter or SafetensorsWriter, with its keys set.
+void warn_of_missing(const Importance& importance, const std::vector<TensorPlan>& plans) {
+  const std::vector<std::string> names = importance.missing(plans);
+  if (names.empty()) return;
+  std::fprintf(stderr, "warning: the importance matrix has nothing for %zu matrices, e.g. %s\n",
+               names.size(), printable_line(names.front()).c_str());
+}
+
+// Writer: GgufWriter or SafetensorsWriter, with its keys set. importance: null for none.
 template <typename Writer>
-void write(Writer& writer, const std::vector<TensorPlan>& plans, const QuantizeOptions& options) {
+void write(Writer& writer, const std::vector<TensorPlan>& plans, const QuantizeOptions& options,
+           const Importance* importance) {
+  if (importance != nullptr) warn_of_missing(*importance, plans);
   warn_of_second_loss(plans);
   const auto progress = [&](const TensorPlan& plan, int64_t bytes, size_t index) {
     if (!options.quiet) print_plan(plan, bytes, index, plans.size());
@@ -101,6 +113,7 @@ void write(Writer& writer, const std::vector<TensorPlan>& plans, const QuantizeO
               {.to = options.to,
                .threads = options.threads > 0 ? options.threads : static_cast<int>(cores),
                .stop = &stop_asked,
+               .importance = importance,
                .progress = progress});
   print_total(plans, options.to);
 }
@@ -118,8 +131,23 @@ void write_gguf(const io::Checkpoint& checkpoint, const Recipe& recipe,
   const std::vector<SourceTensor> tensors =
       to_gguf(checkpoint, {.name = stem_of(options.from), .vocabulary = !options.no_vocabulary},
               recipe, writer);
-  const PlanOptions how{.recipe = recipe, .pure = options.pure, .gqa = gqa_of(checkpoint)};
-  write(writer, plan_types(tensors, how), options);
+  std::optional<Importance> importance;
+  if (!options.importance.file.empty()) {
+    importance.emplace(options.importance);
+    importance->set_keys(writer);
+  }
+  const PlanOptions how{.recipe = recipe,
+                        .pure = options.pure,
+                        .gqa = gqa_of(checkpoint),
+                        .experts = experts_of(checkpoint),
+                        .weighted = importance.has_value()};
+  if (recipe.wants_importance && !importance) {
+    std::fprintf(stderr,
+                 "warning: files of %s are poor without an importance matrix; `rbee "
+                 "imatrix` makes one for --imatrix\n",
+                 std::string(recipe.name).c_str());
+  }
+  write(writer, plan_types(tensors, how), options, importance ? &*importance : nullptr);
 }
 
 void write_safetensors(const io::Checkpoint& checkpoint, const Recipe& recipe,
@@ -127,7 +155,7 @@ void write_safetensors(const io::Checkpoint& checkpoint, const Recipe& recipe,
   const std::vector<SourceTensor> tensors = as_stored(checkpoint);
   io::SafetensorsWriter writer;
   writer.set_metadata("format", "pt");
-  write(writer, plan_types(tensors, {.recipe = recipe, .gguf = false}), options);
+  write(writer, plan_types(tensors, {.recipe = recipe, .gguf = false}), options, nullptr);
   if (!options.dry_run) std::printf("put config.json and the tokenizer's files beside it\n");
 }
 
@@ -146,14 +174,17 @@ int quantize(QuantizeOptions options) {
         "a GGUF file becomes a GGUF file; the output ", options.to, " has to end in .gguf");
   check(!is_quantized(recipe.base), kOp, "safetensors files hold f32, f16 and bf16; for ",
         recipe.name, " the output has to end in .gguf");
+  check(options.importance.file.empty(), "--imatrix",
+        "safetensors files have no type that uses it");
   write_safetensors(checkpoint, recipe, options);
   return 0;
 }
 
 constexpr const char* kFooter =
-    R"(Types: f32 f16 bf16 q8_0 q8_k q5_0 q5_1 q4_0 q4_1 iq4_nl iq4_xs mxfp4, and the mixtures
-q6_k, q5_k_m q5_k_s, q4_k_m q4_k_s, q3_k_l q3_k_m q3_k_s, q2_k q2_k_s; q5_k, q4_k and q3_k are the
-_m ones.
+    R"(Types: f32 f16 bf16 q8_0 q8_k q5_0 q5_1 q4_0 q4_1 iq4_nl iq4_xs mxfp4 nvfp4 tq1_0 tq2_0, and the
+mixtures q6_k, q5_k_m q5_k_s, q4_k_m q4_k_s, q3_k_l q3_k_m q3_k_s, q2_k q2_k_s; q5_k, q4_k and q3_k
+are the _m ones. With --imatrix also iq3_m iq3_s iq3_xs iq3_xxs, iq2_m iq2_s iq2_xs iq2_xxs, iq1_m
+iq1_s: without one they are poor.
 A GGUF file becomes one GGUF file with the same metadata and vocabulary; split files are joined.
 A Hugging Face folder becomes a GGUF file with its tokenizer and chat template, or one .safetensors
 file of f32, f16 or bf16.
@@ -174,6 +205,15 @@ Command add_quantize(CLI::App& parent) {
   app->add_option("type", options->type, "of the weights, e.g. q4_k_m; see below")->required();
   app->add_option("-t,--threads", options->threads, "0 = one for each core")
       ->check(CLI::Range(0, 1024));
+  app->add_option("--imatrix", options->importance.file,
+                  "an importance matrix, of rbee imatrix or llama-imatrix");
+  app->add_option(
+         "--include-weights", options->importance.included,
+         "of the matrix, only entries with this in their names; may be given several times")
+      ->allow_extra_args(false);
+  app->add_option("--exclude-weights", options->importance.excluded,
+                  "no entries with this in their names; may be given several times")
+      ->allow_extra_args(false);
   app->add_flag("--pure", options->pure, "no mixture: every matrix in the same type");
   app->add_flag("--dry-run", options->dry_run, "print the types and sizes, write nothing");
   app->add_flag("--no-vocabulary", options->no_vocabulary,

@@ -7,10 +7,19 @@
 #include "rbee/nn/weight_packer.h"
 #include "rbee/nn/weight_stash.h"
 #include "rbee/ops/elementwise.h"
+#include "rbee/ops/input_watch.h"
 
 namespace rbee::nn {
 
 namespace {
+
+// Tells the watch of inputs, if there is one, what a model has loaded.
+Tensor shown(const WeightScope& scope, std::string_view leaf, Tensor weight) {
+  if (InputWatch* watch = input_watch(); watch != nullptr && weight.defined()) {
+    watch->on_weight(cat(scope.role(), ".", leaf), weight);
+  }
+  return weight;
+}
 
 WeightOptions host_options(WeightOptions options) {
   options.device = options.host;
@@ -254,10 +263,10 @@ Tensor WeightScope::table(std::string_view leaf, const Shape& shape) const {
 
 Tensor WeightScope::matrix(std::string_view leaf, RowSlice rows, int64_t in,
                            const std::optional<group::Range>& inputs) const {
-  return remembered([&] {
+  return shown(*this, leaf, remembered([&] {
     const std::string full = name(leaf);
     return place_->packer.matrix(full, place_->reader.matrix(full, rows, in, inputs));
-  });
+  }));
 }
 
 int64_t WeightScope::input_block(std::string_view leaf) const {
@@ -284,7 +293,7 @@ OrderedMatrix WeightScope::ordered_matrix(std::string_view leaf, RowSlice rows, 
 
 Tensor WeightScope::experts(std::string_view leaf, const Shape& shape, const StackCut& cut) const {
   state_->has_experts = true;
-  return remembered([&] {
+  const Tensor all = remembered([&] {
     const std::string full = name(leaf);
     const group::Range own = cut.of(shape[0]);
     if (cut.empty() || own.count < shape[0]) place_->reader.leave(full, shape);
@@ -294,6 +303,7 @@ Tensor WeightScope::experts(std::string_view leaf, const Shape& shape, const Sta
       return place_->reader.expert(full, own.first + i, shape, cut.matrix, pages);
     });
   });
+  return shown(*this, leaf, all);
 }
 
 std::vector<Tensor> WeightScope::mapped_experts(std::string_view leaf, const Shape& shape) const {

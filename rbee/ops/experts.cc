@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "rbee/ops/checks.h"
+#include "rbee/ops/input_watch.h"
 #include "rbee/ops/linear_checks.h"
 #include "rbee/ops/run.h"
 
@@ -131,6 +132,7 @@ std::vector<Tensor> expert_linear(const Tensor& x, const Tensor& ids,
   const int64_t experts = layers.front()->weight.dim(0);
   for (const LinearWeights* layer : layers) check_layer(kOp, x, *layer, experts);
   check_ids(kOp, x, ids, experts);
+  if (InputWatch* watch = input_watch()) watch->on_experts(x, ids, layers);
   std::vector<Tensor> results;
   std::vector<ExpertPart> parts;
   for (const LinearWeights* layer : layers) {

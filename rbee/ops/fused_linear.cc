@@ -1,6 +1,7 @@
 #include "rbee/ops/fused_linear.h"
 
 #include "rbee/ops/checks.h"
+#include "rbee/ops/input_watch.h"
 #include "rbee/ops/linear_checks.h"
 #include "rbee/ops/norm.h"
 #include "rbee/ops/run.h"
@@ -31,7 +32,7 @@ Parts parts_of(const Tensor& x, std::span<const LinearWeights* const> weights, s
 }
 
 bool try_fused(const FusedLinearArgs& args, const Tensor& x) {
-  return try_run(kOp, kernels(x).fused_linear, args, x.stream());
+  return input_watch() == nullptr && try_run(kOp, kernels(x).fused_linear, args, x.stream());
 }
 
 void check_residual(const char* op, const Tensor& x, const LinearWeights& weights,
@@ -110,7 +111,7 @@ std::optional<SumAndNorm> linear_norm(const Tensor& x, const LinearWeights& weig
   check_residual(kNormOp, x, weights, residual);
   check_linear_weights(kNormOp, x, weights);
   check_linear_norm(kNormOp, {residual, norm_weight, eps});
-  if (residual.numel() == 0) return std::nullopt;
+  if (residual.numel() == 0 || input_watch() != nullptr) return std::nullopt;
   SumAndNorm out{.sum = empty_like(residual), .norm = empty_like(residual)};
   const LinearNormArgs args{.x = x.view(),
                             .weight = weights.weight.view(),

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "rbee/ops/checks.h"
+#include "rbee/ops/input_watch.h"
 #include "rbee/ops/linear_checks.h"
 #include "rbee/ops/run.h"
 
@@ -99,6 +100,7 @@ std::vector<Tensor> linear_many(const Tensor& x, std::span<const LinearWeights* 
   check_linear_input("linear", x);
   check(!weights.empty(), "linear", "x is ", x, ", and no weights are given");
   for (const LinearWeights* layer : weights) check_linear_weights("linear", x, *layer);
+  if (InputWatch* watch = input_watch()) watch->on_linear(x, weights);
   // For one row kernels take all parts at once, and results follow each other.
   if (x.dim(0) > 1 && all_adjoin(weights)) return linear_joined(x, weights);
   std::vector<Tensor> results;
@@ -122,6 +124,11 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, DType m
             may_round_to == DType::f8e4m3,
         "linear", "x may round to ", may_round_to, ", wanted f32, f16, bf16 or f8e4m3");
   check_linear_weights("linear", x, {.weight = weight, .bias = bias});
+  if (InputWatch* watch = input_watch()) {
+    const LinearWeights layer{.weight = weight, .bias = bias};
+    const LinearWeights* const one[] = {&layer};
+    watch->on_linear(x, one);
+  }
   Tensor y = empty({x.dim(0), weight.dim(0)}, x.dtype(), x.device());
   const LinearPart part{.weight = weight.view(), .bias = view_or_absent(bias), .y = y.view()};
   const LinearArgs args{.x = x.view(), .parts = {&part, 1}, .may_round_to = may_round_to};

@@ -2,6 +2,7 @@
 
 #include "rbee/ops/attention_checks.h"
 #include "rbee/ops/checks.h"
+#include "rbee/ops/input_watch.h"
 #include "rbee/ops/linear_checks.h"
 #include "rbee/ops/rope.h"
 #include "rbee/ops/run.h"
@@ -31,7 +32,7 @@ LinearPart part_of(const Tensor& x, const char* name, const LinearWeights& layer
 
 Tensor qkv_append_(const QkvAppend& on) {
   const Tensor& x = on.input.x;
-  if (kernels(x).qkv_append.empty()) return apart(on);
+  if (kernels(x).qkv_append.empty() || input_watch() != nullptr) return apart(on);
   check_linear_input(kOp, x);
   check_linear_norm(kOp, on.input);
   check_rank(kOp, "k_cache", on.k_cache, 4);

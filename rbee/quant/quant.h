@@ -2,9 +2,10 @@
 // Rows of block formats to and from float32, for all types of rbee/core/block_types.h. Layouts and
 // the value of each element: quant_blocks.h and code_book_blocks.h in backends/shared.
 //
-// Both functions are pure, allocate nothing (but once, tables of the types with code books), are safe to call from many threads, and give the same
-// bits on every machine. `blocks` needs no alignment. They throw Error(invalid_argument) if dtype
-// is not a block type or n is not a multiple of its block size.
+// Both functions are pure, allocate nothing but tables of types with code books at their first use,
+// are safe to call from many threads, and give the same bits on every machine. `blocks` needs no
+// alignment. They throw Error(invalid_argument) if dtype is not a block type or n is not a multiple
+// of its block size.
 
 #include <cstdint>
 

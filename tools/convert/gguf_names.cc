@@ -6,6 +6,7 @@
 #include "rbee/core/error.h"
 #include "rbee/core/log.h"
 #include "rbee/models/registry.h"
+#include "rbee/nn/matrix_scale.h"
 
 namespace rbee::tools {
 namespace {
@@ -45,7 +46,8 @@ bool is_of_dense(std::string_view role) {
 
 class Collector {
  public:
-  Collector(const io::Checkpoint& checkpoint, const GgufForm& form) : form_(form) {
+  Collector(const io::Checkpoint& checkpoint, const GgufForm& form)
+      : checkpoint_(checkpoint), form_(form) {
     for (const io::TensorEntry& entry : checkpoint.tensors()) {
       left_.emplace(plain_name(entry.name), &entry);
     }
@@ -87,8 +89,12 @@ class Collector {
       check(entry.shape.rank() == 2 && entry.shape == first, "convert", "tensor ", entry.name,
             " is (", entry.shape, "), the layer's first expert's (", first, ")");
       tensor.stack.push_back(entry);
+      take_scale(entry, tensor.edit);
       left_.erase(found);
     }
+    const size_t scales = tensor.edit.scales.size();
+    check(scales == 0 || scales == tensor.stack.size(), "convert", "of the ", tensor.stack.size(),
+          " experts of ", from, ", ", scales, " have a scale of their own");
     const io::TensorEntry& first = tensor.stack.front();
     tensor.stored.name = to;
     tensor.stored.dtype = first.dtype;
@@ -109,12 +115,22 @@ class Collector {
     if (found == left_.end()) return false;
     SourceTensor tensor{
         .stored = *found->second, .edit = edit_of(form_, to), .made = {}, .stack = {}};
+    take_scale(tensor.stored, tensor.edit);
     tensor.stored.name = to;
     out_.push_back(std::move(tensor));
     left_.erase(found);
     return true;
   }
 
+  // The scale of an NVFP4 matrix, where there is one; of experts one after another.
+  void take_scale(const io::TensorEntry& matrix, RowEdit& edit) {
+    const io::TensorEntry* scale = nn::scale_beside(checkpoint_, matrix.name);
+    if (scale == nullptr) return;
+    std::ranges::copy(nn::scales_in(*scale, 1), std::back_inserter(edit.scales));
+    left_.erase(plain_name(scale->name));
+  }
+
+  const io::Checkpoint& checkpoint_;
   const GgufForm& form_;
   std::map<std::string, const io::TensorEntry*> left_;  // by plain name
   std::vector<SourceTensor> out_;

@@ -73,4 +73,18 @@ int64_t gqa_of(const io::Checkpoint& checkpoint) {
   return heads > 0 && kv_heads > 0 ? heads / kv_heads : 1;
 }
 
+int64_t experts_of(const io::Checkpoint& checkpoint) {
+  if (checkpoint.format() == io::Checkpoint::Format::safetensors) {
+    if (models::is_encoder(checkpoint.architecture())) return 1;
+    const GgufForm form = read_gguf_form(checkpoint);
+    return form.experts ? std::max<int64_t>(form.experts->all, 1) : 1;
+  }
+  const io::Metadata& metadata = checkpoint.metadata();
+  if (!metadata.contains("general.architecture")) return 1;
+  const std::string key = cat(checkpoint.architecture(), ".expert_count");
+  const io::MetaEntry* entry = metadata.find(key);
+  const bool says = entry != nullptr && io::is_integer(entry->type);
+  return says ? std::max<int64_t>(metadata.require_i64(key), 1) : 1;
+}
+
 }  // namespace rbee::tools

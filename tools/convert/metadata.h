@@ -23,5 +23,7 @@ void set_recipe_keys(const Recipe& recipe, io::GgufWriter& writer);
 // Heads that share a head of keys and values, by the checkpoint's settings; 1 when it does not say,
 // and where layers differ.
 int64_t gqa_of(const io::Checkpoint& checkpoint);
+// Experts of a layer; 1 when there are none, or it does not say.
+int64_t experts_of(const io::Checkpoint& checkpoint);
 
 }  // namespace rbee::tools

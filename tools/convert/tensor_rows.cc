@@ -52,6 +52,7 @@ void write_plain(const float* from, std::byte* to, int64_t n, Convert convert) {
 // which most types keep as a half.
 float highest_magnitude(DType to) {
   if (to == DType::f16) return 65519;  // above it rounds to infinity
+  if (to == DType::nvfp4) return 448 * 6;
   return is_quantized(to) ? 65504 : INFINITY;
 }
 
@@ -85,14 +86,15 @@ void on_threads(int threads, Work work) {
 
 class RowConverter {
  public:
-  RowConverter(const SourceTensor& tensor, DType to)
+  RowConverter(const SourceTensor& tensor, const RowOptions& options)
       : tensor_(tensor.stored),
         edit_(tensor.edit),
-        to_(to),
+        to_(options.to),
+        importance_(options.importance),
         columns_(columns_of(tensor)),
         rows_(columns_ == 0 ? 0 : numel(tensor_.shape) / columns_),
         row_in_(row_bytes(tensor_.dtype, columns_)),
-        row_out_(row_bytes(to, columns_)) {
+        row_out_(row_bytes(to_, columns_)) {
     const int64_t heads = edit_.pair_heads;
     check(heads == 0 || rows_ % (2 * heads) == 0, kOp, "tensor ", tensor_.name, " has ", rows_,
           " rows for ", heads, " heads");
@@ -133,7 +135,7 @@ class RowConverter {
     check(bad == columns_, kOp, "tensor ", tensor_.name, " has the value ",
           bad < columns_ ? values[static_cast<size_t>(bad)] : 0.0f, " in row ", row, ", column ",
           bad, ", which ", to_, " cannot hold; the file may be damaged");
-    row_from_float(to_, values.data(), out, columns_);
+    row_from_float(to_, values.data(), out, columns_, importance_of(row));
   }
 
  private:
@@ -161,6 +163,12 @@ class RowConverter {
     return matrices == 0 ? 1.0f : edit_.scales[static_cast<size_t>(row / (rows_ / matrices))];
   }
 
+  const float* importance_of(int64_t row) const {
+    if (importance_.empty()) return nullptr;
+    const int64_t matrices = static_cast<int64_t>(importance_.size()) / columns_;
+    return importance_.data() + row / (rows_ / matrices) * columns_;
+  }
+
   int64_t stored_row(int64_t row) const {
     if (edit_.pair_heads == 0) return row;
     const int64_t head_dim = rows_ / edit_.pair_heads;
@@ -171,6 +179,7 @@ class RowConverter {
   const io::TensorEntry& tensor_;
   RowEdit edit_;
   DType to_;
+  std::span<const float> importance_;
   int64_t columns_;
   int64_t rows_;
   int64_t row_in_;   // bytes
@@ -197,8 +206,9 @@ void row_to_float(DType dtype, const std::byte* from, float* to, int64_t n) {
   }
 }
 
-void row_from_float(DType dtype, const float* from, std::byte* to, int64_t n) {
-  if (is_quantized(dtype)) return quant::quantize_row(dtype, from, to, n);
+void row_from_float(DType dtype, const float* from, std::byte* to, int64_t n,
+                    const float* importance) {
+  if (is_quantized(dtype)) return quant::quantize_row(dtype, from, to, n, importance);
   switch (dtype) {
     case DType::f32:
       return write_plain<float>(from, to, n, [](float x) { return x; });
@@ -212,7 +222,6 @@ void row_from_float(DType dtype, const float* from, std::byte* to, int64_t n) {
 }
 
 bool can_convert_to(DType dtype) {
-  if (is_read_only(dtype)) return false;
   return is_quantized(dtype) || dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
 }
 
@@ -222,9 +231,14 @@ void convert_rows(const SourceTensor& tensor, const RowOptions& options,
     if (options.stop != nullptr && *options.stop) fail(Code::cancelled, kOp, "stopped");
   };
   if (!tensor.stack.empty()) {
-    for (const io::TensorEntry& expert : tensor.stack) {
-      convert_rows({.stored = expert, .edit = tensor.edit, .made = {}, .stack = {}}, options,
-                   write);
+    const size_t own = options.importance.size() / tensor.stack.size();
+    const auto columns = static_cast<size_t>(tensor.stored.shape[tensor.stored.shape.rank() - 1]);
+    for (size_t i = 0; i < tensor.stack.size(); ++i) {
+      RowOptions how = options;  // one row of importance may be for all
+      if (own >= columns) how.importance = options.importance.subspan(i * own, own);
+      SourceTensor expert{.stored = tensor.stack[i], .edit = tensor.edit, .made = {}, .stack = {}};
+      if (!expert.edit.scales.empty()) expert.edit.scales = {tensor.edit.scales[i]};
+      convert_rows(expert, how, write);
     }
     return;
   }
@@ -245,7 +259,7 @@ void convert_rows(const SourceTensor& tensor, const RowOptions& options,
     }
     return;
   }
-  const RowConverter converter(tensor, options.to);
+  const RowConverter converter(tensor, options);
   const int64_t total = converter.rows();
   const int64_t batch = std::clamp(kBatchBytes / std::max<int64_t>(converter.row_out(), 1),
                                    int64_t{1}, std::max<int64_t>(total, 1));

@@ -30,7 +30,11 @@ bool stays_f32(const io::TensorEntry& tensor) {
 Role role_of(std::string_view name) {
   const auto has = [&](std::string_view part) { return name.find(part) != name.npos; };
   if (has(".attn_v.") || has(".attn_qkv.")) return Role::attn_v;
+  if (has(".attn_q.")) return Role::attn_q;
+  if (has(".attn_k.")) return Role::attn_k;
   if (has(".attn_output.")) return Role::attn_output;
+  if (has(".ffn_gate")) return Role::ffn_gate;
+  if (has(".ffn_up")) return Role::ffn_up;
   return has(".ffn_down") ? Role::ffn_down : Role::other;
 }
 
@@ -48,8 +52,18 @@ DType next_above(DType dtype) {
   switch (dtype) {
     case DType::q2_k:
     case DType::q3_k:
+    case DType::tq1_0:
+    case DType::tq2_0:
       return DType::q4_0;
+    case DType::iq1_s:
+    case DType::iq1_m:
+    case DType::iq2_xxs:
+    case DType::iq2_xs:
+    case DType::iq2_s:
+    case DType::iq3_xxs:
+    case DType::iq3_s:
     case DType::iq4_xs:
+    case DType::nvfp4:
       return DType::iq4_nl;
     case DType::q4_k:
       return DType::q5_0;
@@ -97,18 +111,27 @@ class Planner {
     if (stored.name == (has_output_ ? "output.weight" : "token_embd.weight")) {
       return plan_output(tensor);
     }
-    const DType wanted = options_.recipe.type_of({.role = role_of(stored.name),
-                                                  .layer = layer_of(stored.name),
-                                                  .layers = layers_,
-                                                  .gqa = options_.gqa});
+    const DType wanted = wanted_type(stored.name);
     return fitting(tensor, wanted, wanted == base ? "" : "the mixture");
   }
 
  private:
+  DType wanted_type(const std::string& name) const {
+    const Recipe& recipe = options_.recipe;
+    if (name == "token_embd.weight") return recipe.table.value_or(recipe.base);
+    return recipe.type_of({.role = role_of(name),
+                           .layer = layer_of(name),
+                           .layers = layers_,
+                           .gqa = options_.gqa,
+                           .experts = options_.experts,
+                           .weighted = options_.weighted});
+  }
+
   TensorPlan plan_output(const SourceTensor& tensor) const {
     const io::TensorEntry& stored = tensor.stored;
-    const bool whole_blocks = fits(stored, options_.recipe.base) && fits(stored, DType::q6_k);
-    const DType better = whole_blocks ? DType::q6_k : DType::q8_0;
+    const DType wanted = options_.recipe.output;
+    const bool whole_blocks = fits(stored, options_.recipe.base) && fits(stored, wanted);
+    const DType better = whole_blocks ? wanted : DType::q8_0;
     const TensorPlan asked = fitting(tensor, options_.recipe.base, "");
     if (bits_per_element(asked.to) >= bits_per_element(better)) return asked;
     constexpr const char* kWhy = "meets every logit directly";

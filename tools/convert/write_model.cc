@@ -20,7 +20,10 @@ void write_with(Writer& writer, std::span<const TensorPlan> plans, const WriteOp
   for (size_t i = 0; i < plans.size(); ++i) {
     const TensorPlan& plan = plans[i];
     int64_t bytes = 0;
-    const RowOptions how{.to = plan.to, .threads = options.threads, .stop = options.stop};
+    std::vector<float> importance;
+    if (options.importance != nullptr) importance = options.importance->of(plan);
+    const RowOptions how{
+        .to = plan.to, .threads = options.threads, .stop = options.stop, .importance = importance};
     convert_rows(*plan.tensor, how, [&](std::span<const std::byte> rows) {
       bytes += static_cast<int64_t>(rows.size());
       writer.write(rows);

@@ -8,6 +8,7 @@
 
 #include "rbee/io/gguf_writer.h"
 #include "rbee/io/safetensors_writer.h"
+#include "tools/convert/importance.h"
 #include "tools/convert/type_plan.h"
 
 namespace rbee::tools {
@@ -17,6 +18,7 @@ struct WriteOptions {
   int threads = 1;
   const std::atomic<bool>* stop =
       nullptr;  // set from elsewhere: write_model() ends with `cancelled`
+  const Importance* importance = nullptr;  // null: all columns are equal
   // After each tensor.
   std::function<void(const TensorPlan&, int64_t bytes, size_t index)> progress;
 };

@@ -49,9 +49,10 @@ TEST(PlanTest, MatricesGetTheBaseType) {
 
 TEST(PlanTest, RowsThatDoNotFit) {
   const std::map<const char*, DType> next = {
-      {"q2_k", DType::q4_0},   {"q3_k_s", DType::q4_0}, {"iq4_xs", DType::iq4_nl},
-      {"q4_k_s", DType::q5_0}, {"q5_k_s", DType::q5_1}, {"q6_k", DType::q8_0},
-      {"q8_k", DType::q8_0},
+      {"q2_k", DType::q4_0},   {"q3_k_s", DType::q4_0},  {"iq4_xs", DType::iq4_nl},
+      {"q4_k_s", DType::q5_0}, {"q5_k_s", DType::q5_1},  {"q6_k", DType::q8_0},
+      {"q8_k", DType::q8_0},   {"iq2_m", DType::iq4_nl}, {"iq1_s", DType::iq4_nl},
+      {"tq1_0", DType::q4_0},
   };
   for (const auto& [recipe, got] : next) {
     const TensorPlan plan = plan_of(tensor("blk.0.ffn_up.weight", {4, 96}), recipe);
@@ -141,13 +142,20 @@ TEST(RecipeTest, Names) {
   }
 }
 
-// llama-quantize's choices, as recorded by tools/goldens/make_mixture_goldens.py.
+// llama-quantize's choices without an importance matrix, as recorded by
+// tools/goldens/make_mixture_goldens.py, and those of its rules for more types, with and without a
+// matrix and for experts, as recorded by tools/goldens/make_mixture_rules.py.
+json read_goldens(const char* name) {
+  std::ifstream in(test::data_folder() + "/units/quantize/data/" + name);
+  return json::parse(in);
+}
 const json& goldens() {
-  static const json file = [] {
-    std::ifstream in(test::data_folder() + "/units/quantize/data/mixtures.json");
-    return json::parse(in);
+  static const json all = [] {
+    json file = read_goldens("mixtures.json");
+    file.update(read_goldens("mixture_rules.json"));
+    return file;
   }();
-  return file;
+  return all;
 }
 
 // The matrices of a shape, as make_mixture_goldens.py makes them.
@@ -156,11 +164,17 @@ std::vector<SourceTensor> matrices(const json& shape) {
   const int64_t dim = size("dim"), ffn = size("ffn");
   const int64_t kv = size("kv_heads") * dim / size("heads");
   const bool fused = shape["arch"] == "phi3";
+  const int64_t experts = shape.value("experts", int64_t{0});
   std::vector<SourceTensor> out = {tensor("token_embd.weight", {32, dim})};
   if (!shape.contains("tied")) out.push_back(tensor("output.weight", {32, dim}));
   for (int64_t layer = 0; layer < size("layers"); ++layer) {
     const auto add = [&](const char* role, int64_t rows, int64_t columns) {
       out.push_back(tensor(cat("blk.", layer, ".", role, ".weight"), {rows, columns}));
+    };
+    const auto add_ffn = [&](const char* role, int64_t rows, int64_t columns) {
+      if (experts == 0) return add(role, rows, columns);
+      out.push_back(
+          tensor(cat("blk.", layer, ".", role, "_exps.weight"), {experts, rows, columns}));
     };
     if (fused) {
       add("attn_qkv", dim + 2 * kv, dim);
@@ -168,11 +182,11 @@ std::vector<SourceTensor> matrices(const json& shape) {
       add("attn_q", dim, dim);
       add("attn_k", kv, dim);
       add("attn_v", kv, dim);
-      add("ffn_gate", ffn, dim);
+      add_ffn("ffn_gate", ffn, dim);
     }
-    add("ffn_up", fused ? 2 * ffn : ffn, dim);
+    add_ffn("ffn_up", fused ? 2 * ffn : ffn, dim);
     add("attn_output", dim, dim);
-    add("ffn_down", dim, ffn);
+    add_ffn("ffn_down", dim, ffn);
   }
   return out;
 }
@@ -193,8 +207,11 @@ TEST_P(MixtureTest, IsLikeLlamaQuantize) {
   const int64_t gqa = shape["heads"].get<int64_t>() / shape["kv_heads"].get<int64_t>();
   for (const auto& [recipe, wanted] : golden["mixtures"].items()) {
     std::map<std::string, std::vector<std::string>> got;
-    for (const TensorPlan& plan :
-         plan_types(tensors, {.recipe = find_recipe(recipe), .gqa = gqa})) {
+    const PlanOptions how{.recipe = find_recipe(recipe),
+                          .gqa = gqa,
+                          .experts = std::max<int64_t>(shape.value("experts", int64_t{1}), 1),
+                          .weighted = shape.value("weighted", false)};
+    for (const TensorPlan& plan : plan_types(tensors, how)) {
       got[role_of(plan.tensor->stored.name)].emplace_back(name(plan.to));
     }
     EXPECT_EQ(got.size(), wanted.size());
@@ -208,7 +225,13 @@ TEST_P(MixtureTest, IsLikeLlamaQuantize) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, MixtureTest,
-                         testing::Values("gqa", "mha", "odd", "deep", "deep_gqa", "fused"),
+                         testing::Values("gqa", "mha", "odd", "deep", "deep_gqa", "fused",
+                                         "gqa_rules", "gqa_weighted", "mha_rules", "mha_weighted",
+                                         "odd_rules", "odd_weighted", "deep_rules", "deep_weighted",
+                                         "deep_gqa_rules", "deep_gqa_weighted", "fused_rules",
+                                         "fused_weighted", "eight_experts_rules",
+                                         "eight_experts_weighted", "five_experts_rules",
+                                         "five_experts_weighted"),
                          [](const auto& test) { return std::string(test.param); });
 
 }  // namespace

@@ -52,7 +52,7 @@ std::vector<DType> targets() {
 }
 
 TEST(RowsTest, EveryTargetComesBackClose) {
-  EXPECT_EQ(targets().size(), 18u);
+  EXPECT_EQ(targets().size(), 28u);
   const std::vector<float> values = wave(4 * 512);
   for (const DType dtype : targets()) {
     const std::vector<std::byte> bytes = convert(entry(values, {4, 512}), dtype, 1);
@@ -66,7 +66,8 @@ TEST(RowsTest, EveryTargetComesBackClose) {
       error += std::pow(values[i] - back[i], 2);
       power += std::pow(values[i], 2);
     }
-    EXPECT_LT(std::sqrt(error / power), dtype == DType::q2_k ? 0.35 : 0.2) << name(dtype);
+    const double bits = 8.0 * info(dtype).block_bytes / info(dtype).block_size;
+    EXPECT_LT(std::sqrt(error / power), bits < 2.6 ? 0.6 : bits < 3.3 ? 0.35 : 0.2) << name(dtype);
   }
 }
 

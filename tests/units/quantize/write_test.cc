@@ -230,7 +230,6 @@ TEST_F(WriteTest, WrongUse) {
   };
   const std::string in = from.string(), out = path("q.gguf").string();
   expect({in, out, "q4_z"}, "'q4_z' is none of f32");
-  expect({in, out, "IQ2_XXS"}, "files of iq2_xxs can be read and not written");
   expect({in, path("q.bin").string(), "q4_0"}, "has to end in .gguf or .safetensors");
   expect({in, path("q.safetensors").string(), "f16"}, "a GGUF file becomes a GGUF file");
   expect({path("none.gguf").string(), out, "q4_0"}, "there is no such file");
