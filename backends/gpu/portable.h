@@ -83,7 +83,7 @@
   RB_EACH_INTEGER(M, ##__VA_ARGS__)
 // The same of rbee/core/block_types.h, whose lists say which types these are: M(suffix, Block).
 // They need backends/shared/quant_blocks.h, and those of few bits code_book_blocks.h.
-#define RB_WITH_BLOCK(name, Name, elements, bytes, access, ggml, M, ...) \
+#define RB_WITH_BLOCK(name, Name, elements, bytes, bits, ggml, M, ...) \
   M(name, Block##Name, ##__VA_ARGS__)
 #define RB_EACH_SMALL_BLOCK(M, ...) RB_SMALL_BLOCK_TYPES(RB_WITH_BLOCK, M, ##__VA_ARGS__)
 #define RB_EACH_K_BLOCK(M, ...) RB_K_BLOCK_TYPES(RB_WITH_BLOCK, M, ##__VA_ARGS__)

@@ -32,24 +32,23 @@ enum class DType : uint8_t { RB_PLAIN_TYPES(RB_NAME) RB_BLOCK_TYPES(RB_NAME) };
 #undef RB_NAME
 
 enum class DTypeKind : uint8_t { integer, floating, block };
-enum class DTypeAccess : uint8_t { read_write, read_only };
+enum class DTypeBits : uint8_t { usual, few };
 inline constexpr int32_t kNoGgmlType = -1;
 
 struct DTypeInfo {
   const char* name;       // lower case, e.g. "q4_k"
   const char* file_name;  // in GGUF (ggml's name) and safetensors files, e.g. "Q4_K" or "F8_E4M3"
   DTypeKind kind;
-  DTypeAccess access;
+  DTypeBits bits;
   int32_t block_size;   // elements in a block; 1 for plain types
   int32_t block_bytes;  // bytes of a block
   int32_t ggml_type;    // the number in GGUF files, or kNoGgmlType
 };
 
-#define RB_PLAIN_ROW(name, Type, kind, ggml, file_name)                                           \
-  DTypeInfo{#name, file_name, DTypeKind::kind, DTypeAccess::read_write, 1, int32_t{sizeof(Type)}, \
-            ggml},
-#define RB_BLOCK_ROW(name, Name, elements, bytes, access, ggml) \
-  DTypeInfo{#name, #Name, DTypeKind::block, DTypeAccess::access, elements, bytes, ggml},
+#define RB_PLAIN_ROW(name, Type, kind, ggml, file_name) \
+  DTypeInfo{#name, file_name, DTypeKind::kind, DTypeBits::usual, 1, int32_t{sizeof(Type)}, ggml},
+#define RB_BLOCK_ROW(name, Name, elements, bytes, bits, ggml) \
+  DTypeInfo{#name, #Name, DTypeKind::block, DTypeBits::bits, elements, bytes, ggml},
 // By DType.
 inline constexpr DTypeInfo kDTypeInfos[] = {RB_PLAIN_TYPES(RB_PLAIN_ROW)
                                                 RB_BLOCK_TYPES(RB_BLOCK_ROW)};
@@ -72,9 +71,9 @@ constexpr const char* name(DType dtype) {
 constexpr bool is_quantized(DType dtype) {
   return info(dtype).kind == DTypeKind::block;
 }
-// Block types that rbee/quant decodes and does not encode.
-constexpr bool is_read_only(DType dtype) {
-  return info(dtype).access == DTypeAccess::read_only;
+// Those of RB_FEW_BIT_BLOCK_TYPES.
+constexpr bool has_few_bits(DType dtype) {
+  return info(dtype).bits == DTypeBits::few;
 }
 constexpr bool is_float(DType dtype) {
   return info(dtype).kind == DTypeKind::floating;

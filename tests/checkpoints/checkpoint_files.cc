@@ -37,7 +37,7 @@ std::vector<std::byte> encode(const StoredTensor& tensor) {
   if (tensor.dtype == DType::i32) {
     return encode_as<int32_t>(values, [](float x) { return static_cast<int32_t>(x); });
   }
-  if (is_read_only(tensor.dtype)) return random_blocks(tensor.dtype, values);
+  if (has_few_bits(tensor.dtype)) return random_blocks(tensor.dtype, values);
   const auto count = static_cast<int64_t>(values.size());
   std::vector<std::byte> bytes(static_cast<size_t>(row_bytes(tensor.dtype, count)));
   quant::quantize_row(tensor.dtype, values.data(), bytes.data(), count);

@@ -31,7 +31,7 @@ struct StoredTensor {
   std::string name;
   Shape shape;
   std::vector<float> values;
-  // f32, f16, bf16, i32 or a block type. Values are rounded to it; a type that we only read gets
+  // f32, f16, bf16, i32 or a block type. Values are rounded to it; a type of few bits gets
   // random blocks instead (random_blocks.h).
   DType dtype = DType::f32;
 };

@@ -25,12 +25,12 @@ inline std::vector<DType> block_types_but(std::initializer_list<DType> left_out)
   return block_types(
       [&](DType dtype) { return std::ranges::find(left_out, dtype) == left_out.end(); });
 }
-// Types that rbee/quant encodes, then types that it only decodes.
-inline std::vector<DType> written_block_types() {
-  return block_types([](DType dtype) { return !is_read_only(dtype); });
+// Types of few bits, which have kernels of their own on GPUs, and the others.
+inline std::vector<DType> usual_block_types() {
+  return block_types([](DType dtype) { return !has_few_bits(dtype); });
 }
-inline std::vector<DType> read_only_block_types() {
-  return block_types(is_read_only);
+inline std::vector<DType> few_bit_block_types() {
+  return block_types(has_few_bits);
 }
 
 }  // namespace rbee::test

@@ -19,9 +19,6 @@ namespace rbee::gpu {
 // Waves of a multiprocessor that keep its memory busy, each with 4 KiB of loads under way.
 inline constexpr int64_t kBusyWaves = 16;
 
-inline bool has_few_bits(DType weight) {
-  return is_read_only(weight);
-}
 // Shared memory for a format's code book in kernels.
 inline int64_t book_bytes(DType weight) {
   int64_t bytes = 0;

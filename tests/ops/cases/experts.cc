@@ -176,11 +176,11 @@ std::vector<LinearCase> linear_cases() {
       add_linear(weight, dtype, out);
     }
   }
-  for (const DType weight : test::written_block_types()) {
+  for (const DType weight : test::usual_block_types()) {
     add_linear(weight, weight == DType::q4_k ? DType::bf16 : DType::f32, out);
   }
   // One token, a few, and tiles of them.
-  for (const DType weight : test::read_only_block_types()) {
+  for (const DType weight : test::few_bit_block_types()) {
     for (const int64_t tokens : {1, 5, 35}) {
       out.push_back({.tokens = tokens,
                      .chosen = 2,

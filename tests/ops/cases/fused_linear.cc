@@ -42,10 +42,10 @@ std::vector<FusedCase> cases() {
       add_shapes(weight, dtype, out);
     }
   }
-  for (const DType weight : test::written_block_types()) {
+  for (const DType weight : test::usual_block_types()) {
     add_shapes(weight, weight == DType::q4_k ? DType::bf16 : DType::f32, out);
   }
-  for (const DType weight : test::read_only_block_types()) {
+  for (const DType weight : test::few_bit_block_types()) {
     add_shapes(weight, weight == DType::iq2_s ? DType::bf16 : DType::f32, out);
   }
   for (const GateOp gate :

@@ -34,14 +34,14 @@ TEST(DType, EachIsOneKind) {
   EXPECT_TRUE(is_quantized(DType::mxfp4));
 }
 
-TEST(DType, OnlyBlockTypesAreReadOnly) {
+TEST(DType, OnlyBlockTypesHaveFewBits) {
   for (const DType dtype : kAllDTypes) {
-    EXPECT_TRUE(is_quantized(dtype) || !is_read_only(dtype)) << name(dtype);
+    EXPECT_TRUE(is_quantized(dtype) || !has_few_bits(dtype)) << name(dtype);
   }
-  EXPECT_FALSE(is_read_only(DType::q4_k));
-  EXPECT_FALSE(is_read_only(DType::f8_g128));
-  EXPECT_TRUE(is_read_only(DType::iq1_s));
-  EXPECT_TRUE(is_read_only(DType::nvfp4));
+  EXPECT_FALSE(has_few_bits(DType::q4_k));
+  EXPECT_FALSE(has_few_bits(DType::f8_g128));
+  EXPECT_TRUE(has_few_bits(DType::iq1_s));
+  EXPECT_TRUE(has_few_bits(DType::nvfp4));
 }
 
 TEST(DType, StorageTypesHaveTheSizeOfTheirDType) {

@@ -52,7 +52,7 @@ class QuantEdgeTest : public testing::TestWithParam<DType> {
     }
   }
   // Whether few values lie between zero and a block's largest.
-  static bool is_coarse() { return is_read_only(GetParam()); }
+  static bool is_coarse() { return has_few_bits(GetParam()); }
 };
 
 TEST_P(QuantEdgeTest, NaNIsZero) {
