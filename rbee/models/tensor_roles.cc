@@ -27,6 +27,10 @@ bool is_of_prediction(std::string_view name) {
   return contains(name, ".nextn.") || contains(name, ".eh_proj.");
 }
 
+bool is_of_state(std::string_view name) {
+  return contains(name, ".ssm_") || contains(name, ".linear_attn.");
+}
+
 bool is_expert(std::string_view name) {
   return contains(name, "_exps.") || contains(name, ".experts.");
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "rbee/io/checkpoint.h"
@@ -17,6 +18,7 @@ namespace {
 constexpr int64_t kRoom = int64_t{512} << 20;
 constexpr int64_t kCacheBytes = 2;  // of a key's or value's number
 constexpr int64_t kUsualContext = 4096;
+constexpr int64_t kUsualRunning = 32;  // sequences for which a layer keeps states
 
 constexpr models::Limits kFromZero{0, int64_t{1} << 24};
 
@@ -51,12 +53,25 @@ int64_t cache_bytes(const models::ConfigReader& reader, const TextModelOptions& 
   return context * numbers_of_token(reader) * kCacheBytes;
 }
 
+// Bytes of one layer's states, see nn::StateShape.
+int64_t state_bytes(const models::ConfigReader& reader) {
+  const int64_t taps = read(reader, {"ssm.conv_kernel", "linear_conv_kernel_dim"}, 1) - 1;
+  const int64_t key_dim = read(reader, {"ssm.state_size", "linear_key_head_dim"}, 0);
+  const int64_t keys = read(reader, {"ssm.group_count", "linear_num_key_heads"}, 0);
+  const int64_t values = read(reader, {"ssm.inner_size", ""},
+                              read(reader, {"ssm.time_step_rank", "linear_num_value_heads"}, 0) *
+                                  read(reader, {"", "linear_value_head_dim"}, 0));
+  const int64_t numbers = taps * (2 * keys * key_dim + values) + values * key_dim;
+  return kUsualRunning * numbers * static_cast<int64_t>(sizeof(float));
+}
+
 // Bytes of a model's parts.
 struct Parts {
   struct Layer {
     int64_t experts = 0;
-    int64_t rest = 0;     // with its keys and values
+    int64_t rest = 0;     // with its keys and values, or its states
     int64_t largest = 0;  // of the rest's matrices
+    bool states = false;
   };
   std::vector<Layer> layers;
   int64_t table = 0, output = 0;
@@ -100,6 +115,9 @@ Parts parts_of(const std::filesystem::path& path, const TextModelOptions& option
     const std::optional<int64_t> index = models::layer_of(entry.name);
     if (index && *index < std::ssize(out.layers)) {
       Parts::Layer& layer = out.layers[static_cast<size_t>(*index)];
+      if (models::is_of_state(entry.name) && !std::exchange(layer.states, true)) {
+        layer.rest += state_bytes(reader) - cache_bytes(reader, options);
+      }
       const bool expert = models::is_expert(entry.name);
       (expert ? layer.experts : layer.rest) += size;
       if (!expert) layer.largest = std::max(layer.largest, size);

@@ -24,13 +24,15 @@ fs::path data() {
   return fs::path(test::data_folder()) / "models";
 }
 
-// Files, and keys and values of kContext tokens in 16 bits.
+// Files, keys and values of kContext tokens in 16 bits, and states of 32 sequences.
 int64_t taken_by(const fs::path& path) {
   register_backend(cpu::cpu_backend());
   const io::Checkpoint checkpoint = io::Checkpoint::open(path);
   const auto model = models::load_language_model(
       checkpoint, {.device = &get_device({DeviceKind::cpu, 0}), .context = kContext});
-  return checkpoint.file_bytes() + kContext * cache_token_bytes(*model, DType::f16).all();
+  const nn::KvCacheOptions cache{.layers = model->cache_shape().layers};
+  return checkpoint.file_bytes() + kContext * cache_token_bytes(*model, DType::f16).all() +
+         32 * nn::KvCache::state_bytes(cache, 0, std::ssize(cache.layers));
 }
 
 TEST(ModelMemory, IsThatOfFilesAndContextInEveryFamily) {
