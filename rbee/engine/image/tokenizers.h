@@ -22,8 +22,8 @@ struct PromptTokenizer {
   bool single = false;
   // Of a language model, whose texts are not padded: `start`, the text of `opens` with the prompt,
   // then the ids of `closes`. Empty: of another encoder.
-  std::string opens;
-  std::vector<text::TokenId> closes;
+  std::string opens = {};
+  std::vector<text::TokenId> closes = {};
 };
 
 // `beside`: a folder with the tokenizer for encoders that have none; T5's is in the folder of that
