@@ -21,7 +21,7 @@ struct ServedModel {
   ModelKind kind = ModelKind::chat;
   // False for a model of text whose files are not here yet: its worker will tell whether it chats.
   bool kind_known = true;
-  std::string device = "cpu";         // which worker program to use: cpu, cuda or rocm
+  std::string device = "cpu";         // which worker program to use: a kind of device
   std::string program;                // path; empty = by kind and device, set by the caller
   std::string worker;                 // first word of the program's arguments; empty = none
   std::string model;                  // path of the model's files
@@ -72,7 +72,7 @@ class ModelStore;
 
 // What the front asks of whoever runs it.
 struct FrontHooks {
-  // Bytes free on a device ("cpu", "cuda" or "rocm"); nothing, or null: unknown.
+  // Bytes free on a kind of device, such as "cuda"; nothing, or null: unknown.
   std::function<std::optional<int64_t>(const std::string& device)> free_memory{};
   // The model on demand that a name stands for now, with `files`; nothing: none. Called before each
   // load, on a thread of its own, since it may take long. Throws Error with what is wrong: io for

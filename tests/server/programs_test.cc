@@ -73,7 +73,7 @@ TEST(Programs, HaveTheCommandsAndFlagsThatDocumentsShow) {
 // Of a device that this build is not for; of a build for all there is none.
 TEST(Programs, AWorkerThatIsNotBuiltEndsWithOneLine) {
   const Folder folder;
-  for (const std::string device : {"cuda", "rocm"}) {
+  for (const std::string device : {"cuda", "rocm", "metal"}) {
     const std::string name = "llm-worker-rbee-" + device;
     if (fs::exists(kFolder / name)) continue;
     const Output command = run(RBEE, {name, "--version"});
@@ -88,6 +88,17 @@ TEST(Programs, AWorkerThatIsNotBuiltEndsWithOneLine) {
     const Output serve = run(RBEE, {"serve", "--model", "any", "--device", device});
     EXPECT_EQ(serve.status, 1);
     EXPECT_THAT(serve.text, HasSubstr(cat("model any: ", name, " is not in this build")));
+    EXPECT_EQ(run(RBEE, {"serve", "--model", "any", "--device", device + ":1"}).text, serve.text);
+  }
+}
+
+TEST(Programs, ServeTakesNoOtherDevices) {
+  for (const char* device : {"gpu", "metal:", "cuda:x", "cuda:-1", "cuda:1024", "cpu:0 "}) {
+    const Output serve = run(RBEE, {"serve", "--model", "any", cat("--device=", device)});
+    EXPECT_EQ(serve.status, 1) << device;
+    EXPECT_THAT(serve.text,
+                HasSubstr(cat("--device: '", device, "' is none of cpu, cuda, rocm, metal")))
+        << device;
   }
 }
 
