@@ -486,7 +486,8 @@ def check_stop_in_view(visit):
     page.screenshot(path=visit.folder / "page_phone_drawing.png")
     page.click("#stop")
     visit.wait_for_end("cancelled")
-    assert page.locator("#stop").bounding_box()["y"] < 0, "it is not back at its place above the picture"
+    visit.wait_until("Stop back at its place above the picture",
+                     lambda: page.locator("#stop").bounding_box()["y"] < 0)
     page.fill("#steps", "2")
     page.fill("#count", "1")
 
