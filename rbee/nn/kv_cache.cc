@@ -89,8 +89,9 @@ void KvCache::add_layer(int64_t index, Device& device) {
   LayerState& kept = states_.emplace_back();
   if (state.any()) {
     const int64_t slots = options_.state_slots;
-    kept.tail = empty({slots, state.taps, state.channels}, DType::f32, place);
-    kept.matrix = empty({slots, state.heads, state.key_dim, state.value_dim}, DType::f32, place);
+    // A bench may begin behind tokens that were never evaluated: what it finds must be numbers.
+    kept.tail = zeros({slots, state.taps, state.channels}, DType::f32, place);
+    kept.matrix = zeros({slots, state.heads, state.key_dim, state.value_dim}, DType::f32, place);
   }
   if (layer.kv_heads == 0 || (options_.one_layer && index > 0)) {
     const bool shared = layer.kv_heads > 0;
