@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <optional>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "rbee/io/checkpoint.h"
@@ -65,13 +64,25 @@ int64_t state_bytes(const models::ConfigReader& reader) {
   return kUsualRunning * numbers * static_cast<int64_t>(sizeof(float));
 }
 
+// Bytes that each layer keeps of sequences: its keys and values, or its states.
+std::vector<int64_t> kept_by_layers(const io::Checkpoint& checkpoint,
+                                    const models::ConfigReader& reader,
+                                    const TextModelOptions& options) {
+  std::vector<int64_t> bytes(static_cast<size_t>(layers_of(reader)), cache_bytes(reader, options));
+  for (const io::TensorEntry& entry : checkpoint.tensors()) {
+    const std::optional<int64_t> layer = models::layer_of(entry.name);
+    if (!layer || *layer >= std::ssize(bytes) || !models::is_of_state(entry.name)) continue;
+    bytes[static_cast<size_t>(*layer)] = state_bytes(reader);
+  }
+  return bytes;
+}
+
 // Bytes of a model's parts.
 struct Parts {
   struct Layer {
     int64_t experts = 0;
     int64_t rest = 0;     // with its keys and values, or its states
     int64_t largest = 0;  // of the rest's matrices
-    bool states = false;
   };
   std::vector<Layer> layers;
   int64_t table = 0, output = 0;
@@ -109,15 +120,14 @@ Parts parts_of(const std::filesystem::path& path, const TextModelOptions& option
   const io::Checkpoint checkpoint = io::Checkpoint::open(path);
   const models::ConfigReader reader(checkpoint, "text_config");
   Parts out;
-  out.layers.resize(static_cast<size_t>(layers_of(reader)), {.rest = cache_bytes(reader, options)});
+  for (const int64_t kept : kept_by_layers(checkpoint, reader, options)) {
+    out.layers.push_back({.rest = kept});
+  }
   for (const io::TensorEntry& entry : checkpoint.tensors()) {
     const auto size = static_cast<int64_t>(entry.data.size());
     const std::optional<int64_t> index = models::layer_of(entry.name);
     if (index && *index < std::ssize(out.layers)) {
       Parts::Layer& layer = out.layers[static_cast<size_t>(*index)];
-      if (models::is_of_state(entry.name) && !std::exchange(layer.states, true)) {
-        layer.rest += state_bytes(reader) - cache_bytes(reader, options);
-      }
       const bool expert = models::is_expert(entry.name);
       (expert ? layer.experts : layer.rest) += size;
       if (!expert) layer.largest = std::max(layer.largest, size);
@@ -167,7 +177,8 @@ int64_t fitting(const Parts& parts, int64_t free, int64_t cpu_moe) {
 int64_t text_model_memory(const std::filesystem::path& path, const TextModelOptions& options) {
   const io::Checkpoint checkpoint = io::Checkpoint::open(path);
   const models::ConfigReader reader(checkpoint, "text_config");
-  int64_t bytes = checkpoint.file_bytes() + layers_of(reader) * cache_bytes(reader, options);
+  int64_t bytes = checkpoint.file_bytes();
+  for (const int64_t kept : kept_by_layers(checkpoint, reader, options)) bytes += kept;
   if (!options.mmproj.empty()) bytes += io::Checkpoint::open(options.mmproj).file_bytes();
   if (options.cpu_moe_layers > 0) {
     const Parts parts = parts_of(path, options);

@@ -60,7 +60,8 @@ TEST(ModelMemory, CountsTheContextThatAWorkerWouldTake) {
 
 // From the last layer on, by the bytes of each and of its cache.
 TEST(ModelMemory, AFewLayersFitIntoLess) {
-  for (const char* family : {"smollm", "llama", "qwen2", "gpt_oss", "deepseek_v2", "gemma3"}) {
+  for (const char* family :
+       {"smollm", "llama", "qwen2", "gpt_oss", "deepseek_v2", "gemma3", "qwen3_next"}) {
     for (const char* file : {"hf", "model.gguf"}) {
       const fs::path path = data() / "language/data" / family / file;
       const TextModelOptions options{.context = kContext};
