@@ -77,8 +77,7 @@ void refuse_unsupported(const ConfigReader& reader, const ConfigDefaults& family
     if (!read) {
       fail(Code::unsupported, kOp, "weights quantised by the method \"", method,
            "\" are not read; those of fp8, awq, gptq, modelopt, quark and compressed-tensors are; "
-           "take ",
-           "the original ", "weights or a GGUF file");
+           "take the original weights or a GGUF file");
     }
   }
   const int64_t experts = reader.integer(kExperts, 0, {0, int64_t{1} << 20});

@@ -47,7 +47,7 @@ struct KvCacheOptions {
   bool has_states() const;
 };
 
-// One layer's states, f32 and uninitialised: layers begin with zeros at position 0 of a sequence.
+// One layer's states, f32, zeros at first. At position 0 of a sequence layers begin with zeros.
 struct LayerState {
   Tensor tail;    // (slots, taps, channels)
   Tensor matrix;  // (slots, heads, key_dim, value_dim)

@@ -382,7 +382,7 @@ models::ForwardBatch Stepper::make_batch(const Indices& indices, const Tensor& v
   return batch;
 }
 
-// Not with states: recording a step runs it more often than once, and a step ahead that is not
+// Not with states: capturing a step runs it more often than once, and a step ahead that is not
 // used cannot be taken back. Else if rounding up at most doubles the rows, and each sequence has as
 // many keys as it gets rows: no row then sees unwritten keys, whose NaN would reach the other rows'
 // sums.
